@@ -11,7 +11,7 @@ declare -A package_of=(
   [wget]=wget [nc]=netcat-openbsd [ssh]=openssh-client [sshd]=openssh-server [node]=nodejs
   [javac]=default-jdk-headless [nginx]="nginx-light libnginx-mod-stream" [npm]=npm [prometheus]=prometheus
   [go]=golang-go [valgrind]=valgrind [dpkg-deb]=dpkg [xz]=xz-utils
-  [haproxy]=haproxy [tayga]=tayga
+  [haproxy]=haproxy [tayga]=tayga [ufw]=ufw [firewalld]=firewalld [NetworkManager]=network-manager
   [qemu-aarch64-static]=qemu-user-static [faketime]=faketime [clang]=clang [pkg-config]=pkg-config
   [dnsmasq]=dnsmasq-base
 )
@@ -20,7 +20,7 @@ declare -A needs=(
   [build]="cc make clang pkg-config"
   [demo]="ip ss nsenter sysctl curl mptcpize"
   [bench]="ip ss nsenter sysctl iperf3 mptcpize"
-  [test]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus haproxy tayga nginx"
+  [test]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft chromium setpriv faketime openssl git wget nc ssh sshd node javac go prometheus haproxy tayga nginx ufw firewalld NetworkManager"
   [everyday]="ip ss tc nsenter sysctl curl dnsmasq mptcpize iperf3 nft setpriv openssl git"
   [bench-core]="cc valgrind"
   [static]="cc make clang pkg-config"

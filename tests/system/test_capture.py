@@ -71,10 +71,13 @@ def wait_for_state(host: Host, wanted: str) -> None:
 
 
 def guardian_of(daemon: Process) -> int:
-    """The process that removes the rules."""
-    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text(encoding="ascii")
-    (guardian,) = (int(pid) for pid in children.split())
-    return guardian
+    """The process that removes the rules; programs that look at them come and go."""
+    children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children")
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found := children.read_text(encoding="ascii").split()) != 1:
+        assert time.monotonic() < deadline, f"children: {found}"
+        time.sleep(0.01)
+    return int(found[0])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -13,13 +13,24 @@ import pytest
 
 from sumrate.lab.namespaces import run
 from sumrate.lab.process import Process
-from tests.world.scene import EXIT_IP, INTERNET_IP, INTERNET_IP6, SERVER_IP6, WEB_PORT, World
+from tests.world.scene import (
+    ECHO_PORT,
+    EXIT_IP,
+    INTERNET_IP,
+    INTERNET_IP6,
+    SERVER_IP,
+    SERVER_IP6,
+    SERVER_PORT,
+    WEB_PORT,
+    World,
+)
 
 MODES = ("--redirect", "--tproxy", "--tun")
 URL = f"http://{INTERNET_IP}:{WEB_PORT}/"
 BACK_S = 5.0
 """A part is back within about 1 s; a busy machine needs longer to start the programs for it."""
 DEVICE = "sumrate0"
+NAME = "sumrate.example"
 REMOVED = {
     "all of nftables": "nft flush ruleset",
     "the table": "nft delete table inet $TABLE",
@@ -204,12 +215,18 @@ def test_what_cannot_be_restored_is_refused_and_said(world: World, mode: str) ->
     up.wait_until(lambda: world.status()["capture"]["broken"], "status says so", BACK_S)
     assert "it is broken" in up.tail()
     assert "cannot be made again" in up.tail()
-    assert source_seen(world).startswith("curl:"), "refused"
+    if mode == "--tun":
+        argv = [sys.executable, "-c", DATAGRAM, INTERNET_IP, str(ECHO_PORT)]
+        assert world.client.run(argv).strip() == "refused"
+        assert source_seen(world) == EXIT_IP, "TCP is redirected"
+    else:
+        assert source_seen(world).startswith("curl:"), "refused"
     run([*within, "umount", program])
     up.wait_until(lambda: not world.status()["capture"]["broken"], "it is restored", BACK_S)
     assert source_seen(world) == EXIT_IP
     assert leaked(world) == 0
-    world.measured("refused, and status and log say why; works when it can be restored")
+    refused = "datagrams are" if mode == "--tun" else "connections are"
+    world.measured(f"{refused} refused, and status and log say why; works when it can be restored")
 
 
 PATIENCE_S = 12.0
@@ -274,6 +291,32 @@ def test_a_boot_without_the_server_goes_on_trying(world: World, mode: str, when_
     world.measured(
         f"{when_down}: {'refused' if when_down == 'refuse' else 'direct'}, then captured"
     )
+
+
+@pytest.mark.parametrize("how", ["unknown", "silent"])
+@pytest.mark.situation("boot while the server's name has no address", plain="a VPN does not start")
+def test_a_boot_without_names_goes_on_trying(world: World, how: str) -> None:
+    watch_for_leaks(world)
+    world.web()
+    world.serve(advertise=[f"{NAME}:{SERVER_PORT}"])
+    if how == "silent":
+        world.name(NAME, SERVER_IP)
+        for radio in world.radios.values():
+            radio.router.filter("no_names", {"input": "udp dport 53 drop"})
+    up = world.up("--redirect", "--when-down", "refuse", wait=False)
+    up.wait_until((world.folder / "up.ready").exists, "it serves", 30.0)
+    said = source_seen(world)
+    assert said.startswith("curl:"), said
+    assert leaked(world) == 0, "nothing goes directly"
+    assert NAME in up.tail(), "the log names what cannot be resolved"
+    if how == "silent":
+        for radio in world.radios.values():
+            radio.router.unfilter("no_names")
+    else:
+        world.name(NAME, SERVER_IP)
+    began = time.monotonic()
+    up.wait_until(lambda: source_seen(world) == EXIT_IP, "it is captured", 60.0)
+    world.measured(f"{how}: refused, then captured after {time.monotonic() - began:.0f} s")
 
 
 @pytest.mark.parametrize("mode", ["--redirect", "--tproxy"])

@@ -3,15 +3,18 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use nix::errno::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::families::listen_on_both;
 use crate::guardian::CaptureError;
 use crate::rules::Method;
+use crate::tun::Device;
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 1024;
+const ACTION: &str = "listen for taken connections";
 
 /// A listener on a loopback address for what is taken.
 #[derive(Debug)]
@@ -28,7 +31,18 @@ impl CaptureListener {
     /// # Errors
     /// [`CaptureError`]: no listener for a family that is in use.
     pub fn bind_both(method: &Method) -> Result<[Option<Self>; 2], CaptureError> {
-        listen_on_both("listen for taken connections", |ipv6| Self::bind(method, ipv6))
+        listen_on_both(ACTION, |ipv6| Self::bind(method, ipv6))
+    }
+
+    /// The same for what `device` leads here: without IPv6 where the device has none.
+    ///
+    /// # Errors
+    /// [`CaptureError`]: no listener for a family that is in use.
+    pub fn bind_beside(device: &Device) -> Result<[Option<Self>; 2], CaptureError> {
+        listen_on_both(ACTION, |ipv6| match ipv6 && device.is_without_ipv6() {
+            true => Err(Errno::EADDRNOTAVAIL.into()),
+            false => Self::bind(&Method::Redirect, ipv6),
+        })
     }
 
     /// Listens on a free port of 127.0.0.1, or ::1 with `ipv6`.

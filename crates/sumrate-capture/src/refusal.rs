@@ -18,7 +18,7 @@ struct Refused<'a> {
     families: Vec<Family>,
     /// Questions to name servers over these families, to private ones too.
     names: Vec<Family>,
-    /// Packets that leave by this device are not.
+    /// Packets that leave by this device are not, unless there is no listener for their family.
     device: Option<&'a str>,
 }
 
@@ -146,6 +146,10 @@ fn rules(plan: &Plan, refused: &Refused<'_>) -> Vec<String> {
         }
     }
     if let Some(device) = refused.device {
+        let without = refused.names.iter().map(|family| family.words().0);
+        rules.extend(
+            without.map(|name| format!("oifname \"{device}\" meta nfproto {name} goto {REFUSED}")),
+        );
         rules.push(by_device(device));
         if !plan.selection.cgroups.is_empty() {
             rules.push(format!("meta mark {MARK_TAKEN:#x} return"));

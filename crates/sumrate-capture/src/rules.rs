@@ -19,13 +19,10 @@ pub const MARK_OWN: u32 = 0x5375_6d52;
 /// Mark of packets that are led to the daemon by a route.
 pub(crate) const MARK_TAKEN: u32 = 0x5375_6d54;
 
-/// The TUN device's addresses; nobody else's, as they are kept free for benchmarks and for local use
-/// (RFC 2544, RFC 4193).
+/// The TUN device's addresses, which belong to nobody else: they are kept free for benchmarks and for
+/// local use (RFC 2544, RFC 4193).
 pub const TUN_OWN: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(198, 19, 253, 1), Ipv6Addr::new(0xfd53, 0x756d, 0x7261, 0, 0, 0, 0, 1));
-/// Those of the peer that does not exist, in whose name connections come to the listener.
-pub const TUN_PEER: (Ipv4Addr, Ipv6Addr) =
-    (Ipv4Addr::new(198, 19, 253, 2), Ipv6Addr::new(0xfd53, 0x756d, 0x7261, 0, 0, 0, 0, 2));
 
 /// Routing tables are numbered from here on, by process id (at most 22 bits).
 const TABLE_BASE: u32 = 0x5300_0000;
@@ -52,7 +49,7 @@ pub enum Method {
         /// So are those of machines that this one is the gateway of.
         gateway: bool,
     },
-    /// They are routed into this TUN device, with everything else.
+    /// Everything is routed into this TUN device; they are redirected on the way.
     Tun(String),
 }
 
@@ -287,16 +284,9 @@ pub(crate) fn chains(plan: &Plan, ports: Ports, earlier: &[Ends]) -> String {
         text += &dns_chain(plan, ports);
     }
     match plan.method {
-        Method::Redirect => {
-            let take = by_family(ports.tcp, |(family, _, _), port| {
-                format!("meta nfproto {family} meta l4proto tcp redirect to :{port}")
-            });
-            let head = "type nat hook output priority -100; policy accept;";
-            text += &chain("output", head, &[exemptions(plan), selected(plan)].concat());
-            text += &chain("take", "", &take);
-        }
+        Method::Redirect => text += &redirect_chains(plan, ports),
         Method::Tproxy { gateway } => text += &tproxy_chains(plan, ports, gateway),
-        Method::Tun(_) => text += &tun_chains(plan),
+        Method::Tun(_) => text += &(tun_chains(plan) + &redirect_chains(plan, ports)),
     }
     text + &refusal::beside(plan, ports.tcp)
 }
@@ -310,6 +300,15 @@ pub(crate) fn chain(name: &str, head: &str, rules: &[String]) -> String {
         let _ = writeln!(text, "    {line}");
     }
     text + "  }\n"
+}
+
+fn redirect_chains(plan: &Plan, ports: Ports) -> String {
+    let take = by_family(ports.tcp, |(family, _, _), port| {
+        format!("meta nfproto {family} meta l4proto tcp redirect to :{port}")
+    });
+    let head = "type nat hook output priority -100; policy accept;";
+    chain("redirected", head, &[exemptions(plan), selected(plan)].concat())
+        + &chain("take", "", &take)
 }
 
 fn by_family(ports: [u16; 2], rule: impl Fn((&str, &str, &str), u16) -> String) -> Vec<String> {
@@ -471,8 +470,8 @@ fn tun_chains(plan: &Plan) -> String {
 fn foreign_chain(device: &str) -> String {
     let from = format!("iifname != {{ \"lo\", \"{device}\" }}");
     let rules = [
-        format!("{from} ip daddr {{ {}, {} }} drop", TUN_OWN.0, TUN_PEER.0),
-        format!("{from} ip6 daddr {{ {}, {} }} drop", TUN_OWN.1, TUN_PEER.1),
+        format!("{from} ip daddr {} drop", TUN_OWN.0),
+        format!("{from} ip6 daddr {} drop", TUN_OWN.1),
     ];
     chain("foreign", "type filter hook prerouting priority -300; policy accept;", &rules)
 }

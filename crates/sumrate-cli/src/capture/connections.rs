@@ -32,23 +32,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 type Listeners = [Option<CaptureListener>; 2];
 
 /// Where taken connections come from.
-pub(crate) enum Source {
-    /// Rules lead them to listeners.
-    Rules {
-        /// Of the rules' own method.
-        taken: Listeners,
-        /// Questions over TCP, which are redirected. With `--redirect` they come to the others.
-        questions: Listeners,
-    },
-    /// They come out of a device.
-    Tun {
-        /// The device.
-        tun: Box<Tun>,
-        /// Its name.
-        name: String,
-        /// Questions over TCP, which are redirected.
-        questions: Listeners,
-    },
+pub(crate) struct Source {
+    /// Rules lead connections to these.
+    taken: Listeners,
+    /// Questions over TCP, which are redirected; none where `taken` are what redirection leads to.
+    questions: Listeners,
+    /// The device that datagrams come out of, and its name.
+    device: Option<(Tun, String)>,
 }
 
 impl Source {
@@ -59,46 +49,38 @@ impl Source {
     /// [`CaptureError`]
     pub(crate) fn rules(method: &Method, dns: bool) -> Result<Self, CaptureError> {
         let taken = CaptureListener::bind_both(method)?;
-        Ok(Self::Rules { taken, questions: questions(dns && *method != Method::Redirect)? })
+        let wanted = dns && *method != Method::Redirect;
+        Ok(Self { taken, questions: questions(wanted)?, device: None })
     }
 
-    /// Takes what comes out of a device, and with `dns` questions to name servers that do not.
+    /// Listens on free ports for what is redirected, and takes datagrams out of a device.
     ///
     /// # Errors
     /// [`CaptureError`]
-    pub(crate) fn tun(device: Device, dns: bool) -> Result<Self, CaptureError> {
-        let questions = questions(dns)?;
-        let name = device.name().to_owned();
-        Ok(Self::Tun { tun: Box::new(Tun::new(device)?), name, questions })
+    pub(crate) fn tun(device: Device) -> Result<Self, CaptureError> {
+        let (taken, name) = (CaptureListener::bind_beside(&device)?, device.name().to_owned());
+        let failed = |error| CaptureError::System { action: "use the TUN device", error };
+        let tun = Tun::new(device).map_err(failed)?;
+        Ok(Self { taken, questions: [None, None], device: Some((tun, name)) })
     }
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let (Self::Rules { questions, .. } | Self::Tun { questions, .. }) = self;
-        let taken = async {
-            match self {
-                Self::Tun { tun, .. } => tun.accept().await,
-                Self::Rules { taken, .. } => accept(taken).await,
-            }
-        };
         tokio::select! {
-            accepted = taken => accepted,
-            accepted = accept(questions) => accepted,
+            accepted = accept(&self.taken) => accepted,
+            accepted = accept(&self.questions) => accepted,
         }
     }
 
     /// Ports of the listeners, 0 where there is none.
     fn ports(&self) -> [u16; 2] {
-        match self {
-            Self::Tun { tun, .. } => tun.ports(),
-            Self::Rules { taken, .. } => ports(taken),
-        }
+        ports(&self.taken)
     }
 
     /// Ports for questions over TCP, 0 where there is none.
     fn question_ports(&self) -> [u16; 2] {
-        match self {
-            Self::Rules { taken, questions: [None, None] } => ports(taken),
-            Self::Rules { questions, .. } | Self::Tun { questions, .. } => ports(questions),
+        match &self.questions {
+            [None, None] => ports(&self.taken),
+            questions => ports(questions),
         }
     }
 }
@@ -158,18 +140,7 @@ impl Connections {
     /// # Errors
     /// It is none.
     pub(crate) fn renew(&self, device: OwnedFd) -> io::Result<()> {
-        match &self.source {
-            Source::Tun { tun, .. } => tun.replace(device),
-            Source::Rules { .. } => Ok(()),
-        }
-    }
-
-    /// Tells programs at once that there is no IPv6, or no longer; `false` where rules have to tell them.
-    pub(crate) fn refuse_ipv6(&self, refused: bool) -> bool {
-        if let Source::Tun { tun, .. } = &self.source {
-            tun.refuse_ipv6(refused);
-        }
-        matches!(self.source, Source::Tun { .. })
+        self.source.device.as_ref().map_or(Ok(()), |(tun, _)| tun.replace(device))
     }
 
     /// How many were taken so far.
@@ -195,14 +166,14 @@ impl Connections {
         rules: &Arc<ClassRules>,
     ) -> io::Result<()> {
         let packets = async {
-            match &self.source {
-                Source::Tun { tun, name, .. } => {
+            match &self.source.device {
+                Some((tun, name)) => {
                     let (tunnel, rules) = (tunnel.clone(), Arc::clone(rules));
                     let (stop, work) = (self.stop.clone(), self.datagrams.clone());
                     let outlet = Outlet::new(tunnel, rules, self.name_server, stop, work);
                     tun.run(&outlet).await.map_err(|error| device_lost(name, &error))
                 }
-                Source::Rules { .. } => std::future::pending().await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {

@@ -121,7 +121,7 @@ impl Capture {
         let asked = args.capture.dns;
         let names = asked.map(|asked| NameServer::bind(asked, stop.clone())).transpose()?;
         let source = match device {
-            Some(device) => Source::tun(device, asked.is_some())?,
+            Some(device) => Source::tun(device)?,
             None => Source::rules(&plan.method, asked.is_some())?,
         };
         let connections = Connections::new(source, args.max_connections, asked, stop.clone());
@@ -215,13 +215,11 @@ impl Capture {
         if self.report.borrow().ipv6_refused == refused {
             return Ok(());
         }
-        if !self.connections.refuse_ipv6(refused) {
-            let mut ports = self.ports()?;
-            if refused {
-                ports.tcp[1] = 0;
-            }
-            self.guardian.change(ports)?;
+        let mut ports = self.ports()?;
+        if refused {
+            ports.tcp[1] = 0;
         }
+        self.guardian.change(ports)?;
         self.report.send_modify(|report| report.ipv6_refused = refused);
         match refused {
             true => tracing::warn!(
