@@ -12,7 +12,8 @@ pub enum Event {
     StreamOpened(StreamId),
     /// The stream has bytes, its end, or an error to read.
     Readable(StreamId),
-    /// The stream has room, or an error, for a writer that was blocked.
+    /// The stream has room, or an error, for a writer that was blocked, or was delivered as somebody
+    /// asked ([`Session::delivered`](crate::Session::delivered)).
     Writable(StreamId),
     /// The stream has a message to read.
     MessageReadable(StreamId),

@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use fbdt::{
     Class, ClientConfig, CredentialLimits, Listener, LocalBinding, PathSpec, ServerConfig,
@@ -82,6 +83,6 @@ async fn send(session: Session) -> Result<()> {
     for path in session.paths() {
         println!("path {} is {}", path.name, path.health.name());
     }
-    session.close(0, "done").await;
+    session.shutdown(Duration::from_secs(5)).await?;
     Ok(())
 }

@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     play(&client).await?;
     let [pictures, chats, shots] = server.await??;
     println!("{pictures} of 30 pictures, {chats} of 1 chat line, {shots} of 1 shot");
-    client.close(0, "done").await;
+    client.shutdown(Duration::from_secs(5)).await?;
     Ok(())
 }
 

@@ -18,9 +18,10 @@
 //! let session = connect(ClientConfig::new(link)).await?;
 //! let mut stream = session.open_stream(Class::Interactive).await?;
 //! stream.write_all(b"hello").await?;
-//! stream.shutdown().await?;
+//! stream.finish()?;
 //! let mut answer = Vec::new();
 //! stream.read_to_end(&mut answer).await?;
+//! session.shutdown(std::time::Duration::from_secs(5)).await?;
 //! # Ok(()) }
 //! ```
 
@@ -69,7 +70,7 @@ pub use left_out::{LeftOutInterfaces, WhyLeftOut};
 pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};
 pub use memory::MemoryReservation;
 pub use policies::PathPolicies;
-pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream};
+pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream, Undelivered};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };

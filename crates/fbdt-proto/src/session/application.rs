@@ -14,7 +14,7 @@ impl Session {
     /// # Errors
     /// The session is over, or the peer's number of streams is used up.
     pub fn open_stream(&mut self, _now: Instant, class: Class) -> Result<StreamId, OpenError> {
-        if self.close.is_some() {
+        if self.close.is_some() || self.leaves_at.is_some() {
             return Err(OpenError::Closed);
         }
         let limit = self.counts.local_limit;
@@ -151,10 +151,11 @@ impl Session {
     }
 
     /// Gives up sending; the peer's reader gets `code`.
-    pub fn reset(&mut self, _now: Instant, id: StreamId, code: u32) {
+    pub fn reset(&mut self, now: Instant, id: StreamId, code: u32) {
         self.give_up(id, SendState::Reset, code);
         self.recount(id);
         self.reap(id);
+        self.leave(now);
     }
 
     /// Sends nothing more of the stream; says whether that is news to the peer, which gets `code`.

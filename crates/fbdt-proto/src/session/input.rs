@@ -37,8 +37,9 @@ impl Session {
             return Ok(());
         }
         let result = self.dispatch(now, subflow, frame);
-        if let Err(error) = &result {
-            self.end(CloseReason::Protocol(error.clone()));
+        match &result {
+            Err(error) => self.end(CloseReason::Protocol(error.clone())),
+            Ok(()) => self.leave(now),
         }
         result
     }
@@ -230,7 +231,7 @@ impl Session {
         }
         stream.recount(&mut self.memory);
         self.news += 1;
-        if stream.send.wakes_writer() {
+        if stream.send.wakes_writer() || stream.send.tells_delivery() {
             self.events.push_back(Event::Writable(id));
         }
         if stream.send.is_over() || stream.send.is_quiet() {

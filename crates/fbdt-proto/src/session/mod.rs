@@ -14,6 +14,7 @@ mod paths;
 mod picture;
 mod policy;
 mod send;
+mod shutdown;
 mod streams;
 mod transmit;
 mod turns;
@@ -176,6 +177,8 @@ pub struct Session {
     room: u64,
     events: VecDeque<Event>,
     close: Option<CloseReason>,
+    /// It closes then, or as soon as the peer has everything.
+    leaves_at: Option<Instant>,
     next_subflow: u32,
     all_down_since: Option<Instant>,
     last_buffer_check: Instant,
@@ -257,6 +260,7 @@ impl Session {
             room: u64::MAX,
             events: VecDeque::new(),
             close: None,
+            leaves_at: None,
             next_subflow: 0,
             all_down_since: Some(now),
             last_buffer_check: now,

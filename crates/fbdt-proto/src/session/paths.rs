@@ -350,7 +350,8 @@ impl Session {
         }
         if let Some(since) = self.all_down_since {
             // Who waits for room is not kept waiting by what nobody wants any more.
-            return self.next_expiry().into_iter().chain([since + self.config.linger]).min();
+            let linger = since + self.config.linger;
+            return self.next_expiry().into_iter().chain(self.leaves_at).chain([linger]).min();
         }
         let moving = !self.busy.is_empty()
             || !self.talking.is_empty()
@@ -367,7 +368,7 @@ impl Session {
             [Some(probe), acks, answer].into_iter().flatten().min()
         };
         let paths = self.paths.iter().filter_map(of_path);
-        paths.chain(tick).chain(self.cap_opens()).min()
+        paths.chain(tick).chain(self.cap_opens()).chain(self.leaves_at).min()
     }
 
     /// Asks on every path whether it lives, as after a time in which nothing could be noticed.
@@ -434,6 +435,7 @@ impl Session {
         {
             self.end(CloseReason::Linger(self.config.linger));
         }
+        self.leave(now);
         self.check_answers(now);
         let carried = self.totals.new_bytes + self.totals.received;
         if carried != self.carried.0 {

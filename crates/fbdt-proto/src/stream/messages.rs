@@ -429,6 +429,11 @@ impl SendMessages {
         !self.lost.is_empty()
     }
 
+    /// Bytes of messages that wait or were not acknowledged.
+    pub(crate) fn undelivered(&self) -> u64 {
+        self.next.saturating_sub(self.cumulative) + self.waiting_bytes.iter().sum::<u64>()
+    }
+
     /// Whether nothing waits and everything was acknowledged or given up.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.is_waiting() && self.cumulative >= self.next

@@ -51,6 +51,8 @@ pub(crate) struct SendStream {
     pub state: SendState,
     /// Whether a writer waits for room.
     pub writer_blocked: bool,
+    /// Whether somebody waits until the peer has everything.
+    pub delivery_awaited: bool,
     /// Most bytes that may be here, sent or not.
     pub capacity: u64,
     /// Most bytes that may wait here for a path to take them.
@@ -75,6 +77,7 @@ impl SendStream {
             limit,
             state: SendState::Open,
             writer_blocked: false,
+            delivery_awaited: false,
             capacity,
             ahead: u64::MAX,
             served: 0,
@@ -280,6 +283,22 @@ impl SendStream {
     /// Whether everything written so far was acknowledged.
     pub(crate) fn is_quiet(&self) -> bool {
         self.unsent.is_empty() && self.cumulative >= self.sent_end && self.backlog() == 0
+    }
+
+    /// Bytes that were written and not acknowledged; the end counts as one.
+    pub(crate) fn undelivered(&self) -> u64 {
+        match self.state {
+            SendState::Open => self.backlog(),
+            SendState::Finished => self.backlog() + 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether somebody waits for the delivery that has just come; nobody does then.
+    pub(crate) fn tells_delivery(&mut self) -> bool {
+        let tells = self.delivery_awaited && self.undelivered() == 0;
+        self.delivery_awaited &= !tells;
+        tells
     }
 
     /// Whether sending was given up here or by the peer's word.

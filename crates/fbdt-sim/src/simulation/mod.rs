@@ -299,6 +299,13 @@ impl Simulation {
         self.ends[end].close(self.local(end), code, "told so");
     }
 
+    /// Closes the session at this end once the other has everything, or after `within`.
+    pub fn shutdown(&mut self, client: bool, within: Duration) {
+        let end = usize::from(!client);
+        self.over_expected = true;
+        self.ends[end].shutdown(self.local(end), within);
+    }
+
     /// Streams that this end knows and has not dropped.
     #[must_use]
     pub fn streams(&self, client: bool) -> Vec<StreamId> {

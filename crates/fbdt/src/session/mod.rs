@@ -8,6 +8,7 @@ mod stream;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fbdt_proto::{
     Class, CloseReason, OpenError, PathPolicy, PathStats, Role, SessionStats, StreamId,
@@ -26,9 +27,10 @@ pub(crate) use shared::{CLOSE_TIME, Shared};
 
 /// An authenticated association of a client and a server over one or more paths.
 ///
-/// Clones are handles to the same session. It closes when it is told to, when the peer closes it,
-/// when all paths have been down for the linger time, or when the last handle and the last
-/// [`Stream`] are gone.
+/// Clones are handles to the same session. It closes when it is told to, when the peer closes it, or
+/// when all paths have been down for the linger time. When the last handle and the last [`Stream`]
+/// are gone, it closes once finished streams are delivered, or after the linger time. That takes a
+/// runtime that goes on: before the end of a program call [`Session::shutdown`].
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -38,13 +40,27 @@ pub struct Session {
     credential: Option<Arc<CredentialInfo>>,
 }
 
-/// Closes the session when nobody can use it any more.
+/// Shuts the session down when nobody can use it any more.
 pub(crate) struct Anchor(Arc<Shared>);
 
 impl Drop for Anchor {
     fn drop(&mut self) {
-        self.0.close(0, "no longer used");
+        self.0.update(|inner, now| {
+            let linger = inner.protocol.config().linger;
+            inner.protocol.shutdown(now, linger);
+        });
     }
+}
+
+/// A session ended before the peer had everything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bytes} bytes were not delivered before the session ended: {reason}")]
+#[non_exhaustive]
+pub struct Undelivered {
+    /// What the peer has not acknowledged; the end of a stream counts as one byte.
+    pub bytes: u64,
+    /// Why the session ended.
+    pub reason: CloseReason,
 }
 
 impl fmt::Debug for Session {
@@ -130,9 +146,24 @@ impl Session {
         self.shared.inspect(|inner| inner.paths.list())
     }
 
-    /// Closes the session: streams end with an error on both sides, and what was not delivered yet
-    /// is dropped (to know that everything arrived, let the peer answer). Returns when the peer has
-    /// been told, or after about a second. Codes from 0x100 on are the application's.
+    /// Opens no more streams, waits until the peer has everything that was written, and closes the
+    /// session; at most so long as `within` says. Streams that were not finished end with an error
+    /// then. Dropping the future does not take it back.
+    ///
+    /// # Errors
+    /// [`Undelivered`]: the session ended before.
+    pub async fn shutdown(&self, within: Duration) -> Result<(), Undelivered> {
+        self.shared.update(|inner, now| inner.protocol.shutdown(now, within));
+        let reason = self.shared.closed().await;
+        let bytes = self.shared.inspect(|inner| inner.protocol.undelivered());
+        // Each subflow bounds its own close; the margin covers their start.
+        let _ = timeout(CLOSE_TIME * 3 / 2, self.shared.drained()).await;
+        if bytes == 0 { Ok(()) } else { Err(Undelivered { bytes, reason }) }
+    }
+
+    /// Closes the session at once: streams end with an error on both sides, and what was not delivered
+    /// yet is dropped ([`Session::shutdown`] waits for it). Returns when the peer has been told, or after
+    /// about a second. Codes from 0x100 on are the application's.
     pub async fn close(&self, code: u32, reason: &str) {
         self.shared.close(code, reason);
         // Each subflow bounds its own close; the margin covers their start.

@@ -26,8 +26,9 @@ const WRITE_IN_A_ROW: usize = 256 * 1024;
 
 /// One ordered byte stream of a session, in both directions.
 ///
-/// Shutting down ends the sending direction; what was written is delivered. Dropping a stream
-/// that was not shut down resets it.
+/// [`Stream::finish`], or shutting down as tokio does, ends the sending direction; what was written is
+/// delivered even if the stream and the session's handles are dropped. Dropping a stream that was not
+/// finished resets it.
 pub struct Stream {
     shared: Arc<Shared>,
     _anchor: Arc<Anchor>,
@@ -110,6 +111,49 @@ impl Stream {
     /// Counters of the stream; `None` once the session has forgotten it.
     pub fn stats(&self) -> Option<StreamStats> {
         self.shared.inspect(|inner| inner.protocol.stream_stats(self.id))
+    }
+
+    /// Ends the sending direction; what was written is delivered after it.
+    ///
+    /// # Errors
+    /// The peer stopped reading, the stream was reset here, or the session is over.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.finished = true;
+        let id = self.id;
+        let state = self.shared.update(|inner, now| {
+            inner.protocol.finish(now, id);
+            inner.protocol.delivered(id)
+        });
+        match state {
+            Ok(()) | Err(StreamError::Blocked) => Ok(()),
+            Err(error) => Err(io_error(error)),
+        }
+    }
+
+    /// Waits until the peer has every byte that was written, and the end if that was. It has not
+    /// necessarily been read: only an answer of the peer's application says that. Dropping the future
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub async fn delivered(&mut self) -> io::Result<()> {
+        std::future::poll_fn(|cx| self.poll_delivered(cx)).await
+    }
+
+    fn poll_delivered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let id = self.id;
+        let result = self.shared.update(|inner, _| {
+            let result = inner.protocol.delivered(id);
+            if result == Err(StreamError::Blocked) {
+                inner.wait(id, Side::Write, cx.waker());
+            }
+            result
+        });
+        match result {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(StreamError::Blocked) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(io_error(error))),
+        }
     }
 
     /// Gives up sending: the peer's reader gets an error with this code, unsent bytes are dropped.
@@ -261,12 +305,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.finished {
-            self.finished = true;
-            let id = self.id;
-            self.shared.update(|inner, now| inner.protocol.finish(now, id));
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.finish())
     }
 }
 

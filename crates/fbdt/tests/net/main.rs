@@ -12,6 +12,7 @@ mod messages;
 mod redials;
 mod relay;
 mod second_version;
+mod shutdown;
 mod streams;
 mod transfer;
 mod versions;
