@@ -137,8 +137,11 @@ pub enum OpenError {
     /// The session is over.
     #[error("the session is closed")]
     Closed,
-    /// The peer allows no more streams now; wait for one to end.
-    #[error("the peer allows {0} streams and all are open; wait until one ends")]
+    /// The peer allows no more streams now, after so many: wait for
+    /// [`Event::StreamsAvailable`](crate::Event::StreamsAvailable).
+    #[error(
+        "as many streams are open as the peer allows, the last is number {0}; wait until one ends"
+    )]
     Limit(u64),
 }
 

@@ -10,6 +10,8 @@ use crate::path::Health;
 pub enum Event {
     /// The peer opened a stream.
     StreamOpened(StreamId),
+    /// The peer allows more streams than before.
+    StreamsAvailable,
     /// The stream has bytes, its end, or an error to read.
     Readable(StreamId),
     /// The stream has room, or an error, for a writer that was blocked, or was delivered as somebody

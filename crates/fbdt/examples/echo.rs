@@ -22,7 +22,7 @@ async fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => both().await,
         ["serve", directory, address] => {
-            let (mut listener, link) = listen(directory, address).await?;
+            let (listener, link) = listen(directory, address).await?;
             println!("{link}");
             loop {
                 tokio::spawn(serve(listener.accept().await?));
@@ -36,7 +36,7 @@ async fn main() -> Result<()> {
 async fn both() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let state = directory.path().join("state");
-    let (mut listener, link) = listen(&state.to_string_lossy(), "127.0.0.1:0").await?;
+    let (listener, link) = listen(&state.to_string_lossy(), "127.0.0.1:0").await?;
     let mut config = ClientConfig::new(link.parse()?);
     config.paths = ["127.0.0.1", "127.0.0.2"].map(path).to_vec();
     let client = connect(config).await?;

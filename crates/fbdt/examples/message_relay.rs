@@ -85,7 +85,7 @@ async fn relay() -> Result<()> {
 
 async fn serve(config: ServerConfig, file: &Path, sender: SocketAddr) -> Result<()> {
     let credential = config.state.new_credential("relay", CredentialLimits::default())?;
-    let mut listener = Listener::bind(config).await?;
+    let listener = Listener::bind(config).await?;
     let part = file.with_extension("part");
     std::fs::write(&part, listener.link(&credential).to_string_with_secret())?;
     std::fs::rename(part, file)?;

@@ -31,8 +31,7 @@ async fn main() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let state = ServerState::open(directory.path().join("state"))?;
     let credential = state.new_credential("game", CredentialLimits::default())?;
-    let mut listener =
-        Listener::bind(ServerConfig::new(state, vec!["127.0.0.1:0".parse()?])).await?;
+    let listener = Listener::bind(ServerConfig::new(state, vec!["127.0.0.1:0".parse()?])).await?;
     let mut config = ClientConfig::new(listener.link(&credential));
     config.paths = ["127.0.0.1", "127.0.0.2"].map(path).to_vec();
     let client = connect(config).await?;

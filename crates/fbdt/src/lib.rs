@@ -70,7 +70,10 @@ pub use left_out::{LeftOutInterfaces, WhyLeftOut};
 pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};
 pub use memory::MemoryReservation;
 pub use policies::PathPolicies;
-pub use session::{ClassHandle, Messages, PathError, PathInfo, Session, Stream, Undelivered};
+pub use session::{
+    ClassHandle, Messages, PathError, PathInfo, RecvStream, SendStream, Session, Stream,
+    Undelivered,
+};
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,
 };

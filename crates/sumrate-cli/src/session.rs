@@ -130,7 +130,7 @@ impl Tunnel for SessionTunnel {
             Use::Bulk => Class::Background,
             Use::Known(class) => class,
         };
-        session.open_stream(class).await.map_err(|error| TunnelError::Refused(error.to_string()))
+        session.try_open_stream(class).map_err(|error| TunnelError::Refused(error.to_string()))
     }
 
     async fn unreachable(&self) -> String {

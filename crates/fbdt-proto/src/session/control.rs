@@ -72,7 +72,10 @@ impl Session {
             ControlMessage::Reset { stream, code, end } => self.peer_reset(stream, code, end)?,
             ControlMessage::Stop { stream, code } => self.peer_stop(stream, code)?,
             ControlMessage::MaxStreams { count } => {
-                self.counts.local_limit = self.counts.local_limit.max(count);
+                if count > self.counts.local_limit {
+                    self.counts.local_limit = count;
+                    self.events.push_back(Event::StreamsAvailable);
+                }
             }
             ControlMessage::Redial { path } => self.peer_redial(now, path)?,
             ControlMessage::RedialCancel { path } => {

@@ -89,7 +89,7 @@ pub struct Listener {
     advertise: Vec<ServerAddress>,
     state: ServerState,
     insecure: bool,
-    sessions: UnboundedReceiver<Session>,
+    sessions: tokio::sync::Mutex<UnboundedReceiver<Session>>,
     /// Aborted when dropped.
     _tasks: JoinSet<()>,
 }
@@ -142,7 +142,7 @@ impl Listener {
             advertise,
             state,
             insecure,
-            sessions,
+            sessions: tokio::sync::Mutex::new(sessions),
             _tasks: start(greeter, listeners, &options),
         })
     }
@@ -166,12 +166,13 @@ impl Listener {
         Link::new(servers, fingerprint, credential)
     }
 
-    /// The next session that a client opened.
+    /// The next session that a client opened. Several tasks may wait; each session goes to one of them.
+    /// Dropping the future loses none.
     ///
     /// # Errors
     /// [`AcceptError`] if there will be none.
-    pub async fn accept(&mut self) -> Result<Session, AcceptError> {
-        self.sessions.recv().await.ok_or(AcceptError::Closed)
+    pub async fn accept(&self) -> Result<Session, AcceptError> {
+        self.sessions.lock().await.recv().await.ok_or(AcceptError::Closed)
     }
 }
 

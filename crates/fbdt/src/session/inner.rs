@@ -54,6 +54,8 @@ struct StreamWakers {
 pub(crate) struct Wakes {
     pub(crate) deadline: bool,
     pub(crate) accepts: bool,
+    /// More streams may be opened.
+    pub(crate) opens: bool,
     pub(crate) subflows: Vec<Arc<SubflowIo>>,
     pub(crate) streams: Vec<Waker>,
     pub(crate) closed: Option<CloseReason>,
@@ -337,6 +339,7 @@ impl Inner {
                 self.opened.push_back(id);
                 wakes.accepts = true;
             }
+            Event::StreamsAvailable => wakes.opens = true,
             Event::Readable(stream) | Event::StreamReset { stream, .. } => {
                 self.wake_stream(stream, Side::Read, wakes);
             }

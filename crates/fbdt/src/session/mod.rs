@@ -20,7 +20,7 @@ use crate::memory::MemoryReservation;
 
 pub use messages::Messages;
 pub use paths::{PathError, PathInfo};
-pub use stream::{ClassHandle, Stream};
+pub use stream::{ClassHandle, RecvStream, SendStream, Stream};
 
 pub(crate) use inner::{Inner, SubflowIo};
 pub(crate) use shared::{CLOSE_TIME, Shared};
@@ -88,17 +88,28 @@ impl Session {
         }
     }
 
-    /// Opens a stream of a class. Nothing is sent before the first byte is written.
+    /// Opens a stream of a class; waits while as many are open as the peer allows. The peer is told at
+    /// once: its [`Session::accept_stream`] returns before the first byte. Dropping the future opens
+    /// nothing.
     ///
     /// # Errors
-    /// [`OpenError`] if the session is closed or the peer allows no more streams now.
-    #[allow(clippy::unused_async)]
+    /// [`OpenError::Closed`]: the session is over, or shuts down.
     pub async fn open_stream(&self, class: Class) -> Result<Stream, OpenError> {
+        let id = self.shared.open(class).await?;
+        Ok(Stream::new(self.shared.clone(), self.anchor.clone(), id))
+    }
+
+    /// Opens a stream as [`Session::open_stream`] does, without waiting.
+    ///
+    /// # Errors
+    /// [`OpenError`], also if as many streams are open as the peer allows.
+    pub fn try_open_stream(&self, class: Class) -> Result<Stream, OpenError> {
         let id = self.shared.update(|inner, now| inner.protocol.open_stream(now, class))?;
         Ok(Stream::new(self.shared.clone(), self.anchor.clone(), id))
     }
 
-    /// The next stream that the peer opened; `None` when the session is over.
+    /// The next stream that the peer opened; `None` when the session is over. Dropping the future
+    /// loses none.
     pub async fn accept_stream(&self) -> Option<Stream> {
         let id = self.shared.accept().await?;
         Some(Stream::new(self.shared.clone(), self.anchor.clone(), id))

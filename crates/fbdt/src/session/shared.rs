@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fbdt_proto::{
-    CloseReason, Instant, PathId, PathLabel, Session as Protocol, StreamId, SubflowId,
+    Class, CloseReason, Instant, OpenError, PathId, PathLabel, Session as Protocol, StreamId,
+    SubflowId,
 };
 use tokio::sync::{Notify, watch};
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     deadline_moved: Notify,
     /// A stream was opened by the peer, or the session is over.
     accepts: Notify,
+    /// More streams may be opened, or the session is over.
+    opens: Notify,
     closed: watch::Sender<Option<CloseReason>>,
     /// Subflow tasks that run.
     tasks: watch::Sender<usize>,
@@ -49,6 +52,7 @@ impl Shared {
             inner: Mutex::new(Inner::new(protocol, sockets.automatic)),
             deadline_moved: Notify::new(),
             accepts: Notify::new(),
+            opens: Notify::new(),
             closed: watch::Sender::new(None),
             tasks: watch::Sender::new(0),
             max_frame,
@@ -108,6 +112,9 @@ impl Shared {
         if wakes.accepts {
             self.accepts.notify_waiters();
         }
+        if wakes.opens {
+            self.opens.notify_waiters();
+        }
         for subflow in wakes.subflows {
             subflow.notify.notify_one();
         }
@@ -116,6 +123,7 @@ impl Shared {
         }
         if let Some(reason) = wakes.closed {
             self.accepts.notify_waiters();
+            self.opens.notify_waiters();
             self.deadline_moved.notify_one();
             self.closed.send_replace(Some(reason));
         }
@@ -172,6 +180,18 @@ impl Shared {
         let mut watch = self.tasks.subscribe();
         // The sender lives as long as `self`: no error.
         let _ = watch.wait_for(|count| *count == 0).await;
+    }
+
+    /// Opens a stream as soon as the peer allows one.
+    pub(crate) async fn open(&self, class: Class) -> Result<StreamId, OpenError> {
+        loop {
+            let mut changed = std::pin::pin!(self.opens.notified());
+            changed.as_mut().enable();
+            match self.update(|inner, now| inner.protocol.open_stream(now, class)) {
+                Err(OpenError::Limit(_)) => changed.await,
+                result => return result,
+            }
+        }
     }
 
     /// The next stream that the peer opened; `None` when the session is over.

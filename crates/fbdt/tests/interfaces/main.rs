@@ -91,7 +91,7 @@ async fn serve(
     let mut config = ServerConfig::new(state, vec!["0.0.0.0:4433".parse().unwrap()]);
     config.advertise =
         ["10.1.1.2:4433", "10.2.1.2:4433"].map(|text| text.parse().unwrap()).to_vec();
-    let mut listener = Listener::bind(config).await.unwrap();
+    let listener = Listener::bind(config).await.unwrap();
     link.send(listener.link(&credential)).unwrap();
     loop {
         tokio::select! {

@@ -34,7 +34,7 @@ impl Server {
     }
 
     async fn configured(config: ServerConfig) -> Self {
-        let mut listener = Listener::bind(config).await.unwrap();
+        let listener = Listener::bind(config).await.unwrap();
         let address = listener.local_addrs()[0];
         let sessions: Arc<Mutex<Vec<Session>>> = Arc::default();
         let kept = sessions.clone();

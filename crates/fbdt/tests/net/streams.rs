@@ -176,3 +176,78 @@ async fn a_session_is_used_while_paths_still_come_up() {
     round_trip(&session, 1 << 20, 3).await;
     crate::world::wait_for_paths(&session, 3).await;
 }
+
+#[tokio::test]
+async fn a_stream_is_opened_as_soon_as_another_one_has_ended() {
+    let mut world =
+        World::start(Mode::Tls, App::Nothing, AcceptLimits::default(), &[loopback(1)]).await;
+    let mut config = world.config(world.paths(1));
+    config.proto.limits.max_streams = 2;
+    let client = connect(config).await.unwrap();
+    let server = within(world.sessions.recv()).await.unwrap();
+    let mut open = Vec::new();
+    while let Ok(stream) = server.try_open_stream(Class::Interactive) {
+        open.push(stream);
+    }
+    assert_eq!(open.len(), 2);
+    let waiting = tokio::spawn({
+        let server = server.clone();
+        async move { server.open_stream(Class::Interactive).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    // Given up at both ends.
+    drop(open);
+    drop(within(client.accept_stream()).await);
+    drop(within(client.accept_stream()).await);
+    let mut opened = within(waiting).await.unwrap().unwrap();
+    opened.write_all(b"late").await.unwrap();
+    opened.finish().unwrap();
+    let mut got = String::new();
+    let mut arrived = within(client.accept_stream()).await.unwrap();
+    within(arrived.read_to_string(&mut got)).await.unwrap();
+    assert_eq!(got, "late");
+    // Who waits learns of the end.
+    let more = (server.try_open_stream(Class::Interactive), server.clone());
+    let waiting = tokio::spawn(async move { more.1.open_stream(Class::Interactive).await });
+    client.close(0, "").await;
+    assert!(within(waiting).await.unwrap().is_err() || more.0.is_ok());
+}
+
+#[tokio::test]
+async fn the_directions_of_a_stream_end_on_their_own() {
+    let (_world, session, server) = pair(Mode::Tls).await;
+    let (mut to, mut from) = session.open_stream(Class::Interactive).await.unwrap().into_split();
+    let (mut back, mut there) = within(server.accept_stream()).await.unwrap().into_split();
+    let sending = tokio::spawn(async move {
+        to.write_all(b"question").await.unwrap();
+        to.finish().unwrap();
+        to.delivered().await.unwrap();
+    });
+    let mut got = String::new();
+    within(there.read_to_string(&mut got)).await.unwrap();
+    assert_eq!(got, "question");
+    within(sending).await.unwrap();
+    // The other direction goes on though its first half is gone at both ends.
+    drop(there);
+    back.write_all(b"answer").await.unwrap();
+    back.finish().unwrap();
+    drop(back);
+    let mut got = String::new();
+    within(from.read_to_string(&mut got)).await.unwrap();
+    assert_eq!(got, "answer");
+
+    let (to, from) = session.open_stream(Class::Interactive).await.unwrap().into_split();
+    let (mut back, mut there) = within(server.accept_stream()).await.unwrap().into_split();
+    drop(to);
+    let error = within(there.read(&mut [0; 1])).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "it was not finished");
+    back.write_all(b"nobody").await.unwrap();
+    drop(from);
+    let failed = within(async {
+        while back.write_all(&[0; 1000]).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    failed.await;
+}

@@ -132,7 +132,7 @@ pub(crate) fn path_to(name: &str, server: SocketAddr) -> PathSpec {
     }
 }
 
-async fn serve(mut listener: Listener, app: App, sender: mpsc::UnboundedSender<Session>) {
+async fn serve(listener: Listener, app: App, sender: mpsc::UnboundedSender<Session>) {
     while let Ok(session) = listener.accept().await {
         let _ = sender.send(session.clone());
         if app == App::Echo {

@@ -64,7 +64,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let history_socket =
         status.as_ref().map(|socket| HistorySocket::bind(socket.path())).transpose()?;
     let observers = Observers::bind(&args.observe, status.as_ref())?;
-    let mut listener = Listener::bind(config).await?;
+    let listener = Listener::bind(config).await?;
     announce(&args, &listener, (&credential, credentials), status.as_ref(), &observers)?;
     let (sessions, reloads) = (Sessions::default(), Arc::new(Reloads::default()));
     let history = Arc::new(History::new(started));
@@ -87,7 +87,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let live = Mutex::new(args.clone());
     let running = Box::pin(async {
         tokio::select! {
-            error = accept(&mut listener, &sessions, &exit, args.json) => Err(error),
+            error = accept(&listener, &sessions, &exit, args.json) => Err(error),
             () = answer(status.as_ref(), &snapshot) => Ok(()),
             () = reload_at(&mut hangups, &reloads, &live, &exit) => Ok(()),
             () = observers.run(&sources) => Ok(()),
@@ -100,7 +100,7 @@ pub async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     });
     systemd::ready();
     let outcome = until_stopped(running, &live, &exit, &mut interrupts).await;
-    close_all(&mut listener, &sessions).await;
+    close_all(&listener, &sessions).await;
     save_usage(&exit);
     if args.json {
         output::json(&ServeEvent::Stopped.into_line())?;
@@ -375,7 +375,7 @@ fn is_of_link(address: IpAddr) -> bool {
 }
 
 async fn accept(
-    listener: &mut Listener,
+    listener: &Listener,
     sessions: &Sessions,
     exit: &Arc<Exit>,
     json: bool,
@@ -459,7 +459,7 @@ fn lock(sessions: &Sessions) -> std::sync::MutexGuard<'_, HashMap<String, Sessio
 }
 
 /// Tells all clients that the server stops.
-async fn close_all(listener: &mut Listener, sessions: &Sessions) {
+async fn close_all(listener: &Listener, sessions: &Sessions) {
     // Those that were opened a moment ago must be told too.
     while let Ok(Ok(session)) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
         lock(sessions).insert(session_id(&session), session);

@@ -55,7 +55,7 @@ impl HostileServer {
         let state = ServerState::open(directory.path().join("state")).unwrap();
         let credential: Credential = state.new_credential("c", Default::default()).unwrap();
         let config = ServerConfig::new(state, vec!["127.0.0.1:0".parse().unwrap()]);
-        let mut listener = runtime.block_on(Listener::bind(config)).unwrap();
+        let listener = runtime.block_on(Listener::bind(config)).unwrap();
         let link = listener.link(&credential).to_string_with_secret();
         runtime.spawn(async move {
             while let Ok(session) = listener.accept().await {
