@@ -17,7 +17,8 @@ use crate::identity::CredentialId;
 const STEP: u64 = 32 << 10;
 /// This part of the whole is there for each credential that holds less, whatever others hold.
 const LEAST_PART: u64 = 16;
-/// This part of a credential's limit is there for each of its sessions that holds less, while any is left.
+/// This part of a credential's limit is there for each of its sessions that holds less beside its
+/// subflows, while any is left.
 const LEAST_PART_OF_SESSION: u64 = 64;
 
 /// Both limits, and what is held.
@@ -69,7 +70,7 @@ impl Ledger {
             account
         };
         let session = Arc::new(SessionMemory::default());
-        let lease = Lease { ledger: self.clone(), account, session, held: 0 };
+        let lease = Lease { ledger: self.clone(), account, session, held: 0, of_subflows: 0 };
         (lease.room() > 0).then_some(lease)
     }
 
@@ -122,11 +123,15 @@ pub(crate) struct Lease {
     account: Arc<Account>,
     session: Arc<SessionMemory>,
     held: u64,
+    /// The part of it that its subflows take, however little it does.
+    of_subflows: u64,
 }
 
 impl Lease {
-    /// Notes that the session holds `held` bytes; by how many more it may grow.
-    pub(crate) fn note(&mut self, held: u64) -> u64 {
+    /// Notes that the session holds `held` bytes, and so many of them for its subflows; by how many more
+    /// it may grow.
+    pub(crate) fn note(&mut self, held: u64, of_subflows: u64) -> u64 {
+        self.of_subflows = of_subflows;
         if held.abs_diff(self.held) >= STEP {
             let before = std::mem::replace(&mut self.held, held);
             if held > before {
@@ -155,7 +160,8 @@ impl Lease {
             return None;
         }
         let (ledger, account) = (self.ledger.clone(), self.account.clone());
-        let lease = Self { ledger, account, session: self.session.clone(), held: bytes };
+        let session = self.session.clone();
+        let lease = Self { ledger, account, session, held: bytes, of_subflows: 0 };
         lease.add(bytes);
         lease.session.reserved.fetch_add(bytes, Ordering::Relaxed);
         Some(MemoryReservation { lease: Some(lease) })
@@ -175,7 +181,7 @@ impl Lease {
     }
 
     fn room(&self) -> u64 {
-        let least = self.ledger.most_of_credential / LEAST_PART_OF_SESSION;
+        let least = self.ledger.most_of_credential / LEAST_PART_OF_SESSION + self.of_subflows;
         let least = least.saturating_sub(self.held()).min(self.free(|limit| limit));
         self.free(soft).max(least)
     }
@@ -232,35 +238,45 @@ mod tests {
         let ledger = Ledger::new(64 * MIB, 32 * MIB);
         let [mut one, mut two] = [(); 2].map(|()| ledger.lease(credential(1)).unwrap());
         let mut other = ledger.lease(credential(2)).unwrap();
-        assert_eq!(one.note(10 * MIB), 14 * MIB, "three quarters are for growing");
-        assert_eq!(two.note(10 * MIB), 4 * MIB);
-        assert_eq!(other.note(0), 24 * MIB);
-        assert_eq!(one.note(20 * MIB), 0);
-        assert_eq!(other.note(MIB), 17 * MIB, "what is left of the whole");
+        assert_eq!(one.note(10 * MIB, 0), 14 * MIB, "three quarters are for growing");
+        assert_eq!(two.note(10 * MIB, 0), 4 * MIB);
+        assert_eq!(other.note(0, 0), 24 * MIB);
+        assert_eq!(one.note(20 * MIB, 0), 0);
+        assert_eq!(other.note(MIB, 0), 17 * MIB, "what is left of the whole");
         let mut third = ledger.lease(credential(1)).unwrap();
-        assert_eq!(third.note(0), MIB / 2, "a session that holds little is not kept out");
+        assert_eq!(third.note(0, 0), MIB / 2, "a session that holds little is not kept out");
         let connection = third.reserve(MIB / 4).unwrap();
-        assert_eq!(third.note(MIB / 8), MIB / 8);
-        assert_eq!(one.note(22 * MIB), 0);
+        assert_eq!(third.note(MIB / 8, 0), MIB / 8);
+        assert_eq!(one.note(22 * MIB, 0), 0);
         assert!(ledger.lease(credential(1)).is_none(), "nothing is left at all");
         drop((third, connection));
-        assert_eq!(one.note(20 * MIB), 0);
+        assert_eq!(one.note(20 * MIB, 0), 0);
         assert_eq!(ledger.offender(), None);
         drop(two);
-        assert_eq!(one.note(20 * MIB), 4 * MIB, "a session that is over holds nothing");
+        assert_eq!(one.note(20 * MIB, 0), 4 * MIB, "a session that is over holds nothing");
+    }
+
+    #[test]
+    fn subflows_leave_a_session_that_holds_little_its_least() {
+        let ledger = Ledger::new(64 * MIB, 32 * MIB);
+        let [mut large, mut small] = [(); 2].map(|()| ledger.lease(credential(1)).unwrap());
+        large.note(29 * MIB, MIB);
+        assert_eq!(small.note(MIB, MIB), MIB / 2, "two paths take more than a 64th of the limit");
+        assert!(small.reserve(MIB / 4).is_some());
+        assert_eq!(large.note(29 * MIB, MIB), 0);
     }
 
     #[test]
     fn the_largest_holder_is_the_offender() {
         let ledger = Ledger::new(64 * MIB, 32 * MIB);
         let mut leases = [1, 2, 3].map(|id| ledger.lease(credential(id)).unwrap());
-        assert_eq!(leases[0].note(33 * MIB), 0);
+        assert_eq!(leases[0].note(33 * MIB, 0), 0);
         let excess = Excess { credential: credential(1), held: 33 * MIB, limit: 32 * MIB };
         assert_eq!(ledger.offender(), Some(excess), "too much for one");
-        leases[0].note(30 * MIB);
-        leases[1].note(32 * MIB);
+        leases[0].note(30 * MIB, 0);
+        leases[1].note(32 * MIB, 0);
         assert_eq!(ledger.offender(), None);
-        assert_eq!(leases[2].note(3 * MIB), MIB, "some is left for who holds little");
+        assert_eq!(leases[2].note(3 * MIB, 0), MIB, "some is left for who holds little");
         let excess = Excess { credential: credential(2), held: 65 * MIB, limit: 64 * MIB };
         assert_eq!(ledger.offender(), Some(excess), "too much for all");
     }
@@ -270,13 +286,13 @@ mod tests {
         let ledger = Ledger::new(64 * MIB, 32 * MIB);
         let mut lease = ledger.lease(credential(1)).unwrap();
         let reserved = lease.reserve(20 * MIB).unwrap();
-        assert_eq!(lease.note(0), 4 * MIB);
+        assert_eq!(lease.note(0, 0), 4 * MIB);
         assert!(lease.reserve(8 * MIB).is_some(), "an eighth is for connections alone");
         assert!(lease.reserve(9 * MIB).is_none());
         assert_eq!(lease.held(), 20 * MIB);
         drop(reserved);
         assert_eq!(lease.held(), 0);
-        assert_eq!(lease.note(0), 24 * MIB);
+        assert_eq!(lease.note(0, 0), 24 * MIB);
         assert_eq!(ledger.held.load(Ordering::Relaxed), 0);
     }
 

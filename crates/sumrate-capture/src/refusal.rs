@@ -146,13 +146,19 @@ fn rules(plan: &Plan, refused: &Refused<'_>) -> Vec<String> {
         }
     }
     if let Some(device) = refused.device {
-        let without = refused.names.iter().map(|family| family.words().0);
-        rules.extend(
-            without.map(|name| format!("oifname \"{device}\" meta nfproto {name} goto {REFUSED}")),
-        );
-        rules.push(by_device(device));
+        let mut ways = vec![format!("oifname \"{device}\"")];
         if !plan.selection.cgroups.is_empty() {
-            rules.push(format!("meta mark {MARK_TAKEN:#x} return"));
+            ways.push(format!("meta mark {MARK_TAKEN:#x}"));
+        }
+        // What was redirected has the device of before. Nothing that was not goes on into it but
+        // datagrams, of families that have a listener.
+        rules.push("fib daddr type local return".to_owned());
+        for way in ways {
+            for family in &refused.names {
+                rules.push(format!("{way} meta nfproto {} goto {REFUSED}", family.words().0));
+            }
+            rules.push(format!("{way} meta l4proto tcp goto {REFUSED}"));
+            rules.push(format!("{way} return"));
         }
     }
     rules.extend(destinations(&plan.selection));

@@ -306,9 +306,17 @@ fn redirect_chains(plan: &Plan, ports: Ports) -> String {
     let take = by_family(ports.tcp, |(family, _, _), port| {
         format!("meta nfproto {family} meta l4proto tcp redirect to :{port}")
     });
+    let selected = match &plan.method {
+        // Routes and marks have selected: a program that binds itself to another interface is refused.
+        Method::Tun(device) => vec![
+            format!("oifname \"{device}\" goto take"),
+            format!("meta mark {MARK_TAKEN:#x} goto take"),
+        ],
+        _ => selected(plan),
+    };
     let head = "type nat hook output priority -100; policy accept;";
-    chain("redirected", head, &[exemptions(plan), selected(plan)].concat())
-        + &chain("take", "", &take)
+    let rules = [exemptions(plan), selected].concat();
+    chain("redirected", head, &rules) + &chain("take", "", &take)
 }
 
 fn by_family(ports: [u16; 2], rule: impl Fn((&str, &str, &str), u16) -> String) -> Vec<String> {

@@ -47,11 +47,8 @@ fn rules_of<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn own_sockets_and_exceptions_come_before_what_is_taken() {
-    for (method, name) in [
-        (Method::Redirect, "redirected"),
-        (Method::Tproxy { gateway: false }, "output"),
-        (device(), "redirected"),
-    ] {
+    let methods = [(Method::Redirect, "redirected"), (Method::Tproxy { gateway: false }, "output")];
+    for (method, name) in methods {
         let text = ruleset(&plan(method), PORTS, owner(77), &[]);
         assert!(text.contains("table inet sumrate_77_99 {"), "{text}");
         let body = text.split(&format!("chain {name} {{")).nth(1).unwrap();
@@ -283,12 +280,18 @@ fn what_leaves_beside_the_device_is_refused() {
     let text = ruleset(&whole(device()), PORTS, owner(7), &[]);
     let rules = rules_of(&text, "refuse");
     let of = |part: &str| rules.iter().position(|rule| rule.contains(part)).unwrap();
-    let refused = of("goto refused");
-    assert_eq!(refused, rules.len() - 1);
+    let refused = rules.len() - 1;
+    assert_eq!(rules[refused], "goto refused");
     for passes in ["meta mark 0x53756d52 return", "oifname \"sumrate0\" return", "192.168.0.0/16"] {
         assert!(of(passes) < refused, "{rules:?}");
     }
     assert!(!rules.iter().any(|rule| rule.contains("nfproto")), "both families: {rules:?}");
+    // What was redirected stays here; TCP that was not has forgotten its connection.
+    let here = of("fib daddr type local return");
+    let forgotten = of("oifname \"sumrate0\" meta l4proto tcp goto refused");
+    assert!(here < forgotten && forgotten < of("oifname \"sumrate0\" return"), "{rules:?}");
+    let taken = rules_of(&text, "redirected");
+    assert!(taken.contains(&"oifname \"sumrate0\" goto take"), "what routes lead there: {taken:?}");
     assert!(!text.contains("chain refuse_leaving"), "{text}");
     let some = ruleset(&plan(device()), PORTS, owner(7), &[]);
     let leaving = rules_of(&some, "refuse_leaving");
@@ -314,6 +317,9 @@ fn a_family_without_a_listener_is_refused() {
     }
     let text = ruleset(&whole(Method::Tproxy { gateway: true }), ports, owner(7), &[]);
     assert!(rules_of(&text, "refuse_forward").contains(&"meta nfproto != ipv6 return"), "{text}");
+    let marked = ruleset(&plan(device()), ports, owner(7), &[]);
+    let rules = rules_of(&marked, "refuse");
+    assert!(rules.contains(&"meta mark 0x53756d54 meta nfproto ipv6 goto refused"), "{rules:?}");
     let steps = installation(&whole(device()), ports, owner(7), &at(16_028));
     assert!(!steps.iter().any(|step| step.words.contains(&"-6".to_owned())), "{steps:?}");
     let text = &steps.last().unwrap().input;

@@ -81,6 +81,8 @@ pub(crate) struct Subflow {
     pub ping_due: bool,
     /// Whether the close frame has left.
     pub close_sent: bool,
+    /// The peer's Close arrived on it.
+    pub close_heard: bool,
     /// Whether the socket reported a sample yet.
     pub sampled: bool,
     /// Congestion control that the path's loss suggests (F14).
@@ -249,6 +251,7 @@ impl PathState {
             pong_due: None,
             ping_due: true,
             close_sent: false,
+            close_heard: false,
             sampled: false,
             congestion_control: "cubic",
             rested: None,

@@ -14,7 +14,7 @@ impl Session {
     /// # Errors
     /// The session is over, or the peer's number of streams is used up.
     pub fn open_stream(&mut self, _now: Instant, class: Class) -> Result<StreamId, OpenError> {
-        if self.close.is_some() || self.leaves_at.is_some() {
+        if self.is_ending() {
             return Err(OpenError::Closed);
         }
         let limit = self.counts.local_limit;
@@ -92,8 +92,15 @@ impl Session {
         write: impl FnOnce(&mut SendStream) -> Result<usize, StreamError>,
     ) -> Result<usize, StreamError> {
         self.check_open()?;
+        let (lacks_memory, least) = (self.lacks_memory(), self.least_capacity());
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown(id))?;
+        // Buffers are sized now and then; until then many writers would fill what they had.
+        if lacks_memory && stream.send.state == SendState::Open && stream.send.backlog() >= least {
+            stream.send.writer_blocked = true;
+            return Err(StreamError::Blocked);
+        }
         let size = write(&mut stream.send)?;
+        self.room = self.room.saturating_sub(size as u64);
         if size > 0 {
             self.mark_busy(id);
         }
@@ -144,6 +151,9 @@ impl Session {
 
     /// Says that nothing more will be written.
     pub fn finish(&mut self, _now: Instant, id: StreamId) {
+        if self.close.is_some() {
+            return;
+        }
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.send.finish();
             self.mark_busy(id);

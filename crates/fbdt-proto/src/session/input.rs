@@ -96,7 +96,7 @@ impl Session {
             Frame::Close { code, reason } => {
                 // People read it: nothing in it may move the cursor of their terminal.
                 let reason = plain(&reason);
-                self.end(CloseReason::Peer { code, reason });
+                self.peer_closed(now, path, code, reason);
                 Ok(())
             }
             Frame::Want { stream, window } => {

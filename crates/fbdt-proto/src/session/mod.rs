@@ -179,6 +179,10 @@ pub struct Session {
     close: Option<CloseReason>,
     /// It closes then, or as soon as the peer has everything.
     leaves_at: Option<Instant>,
+    /// The peer has closed it, and other subflows may still bring what it said before; until when.
+    peer_left: Option<(CloseReason, Instant)>,
+    /// What was not delivered when it closed.
+    left_behind: u64,
     next_subflow: u32,
     all_down_since: Option<Instant>,
     last_buffer_check: Instant,
@@ -261,6 +265,8 @@ impl Session {
             events: VecDeque::new(),
             close: None,
             leaves_at: None,
+            peer_left: None,
+            left_behind: 0,
             next_subflow: 0,
             all_down_since: Some(now),
             last_buffer_check: now,
@@ -321,6 +327,7 @@ impl Session {
         if self.close.is_some() {
             return;
         }
+        self.left_behind = self.undelivered();
         for (&id, stream) in &mut self.streams {
             // What has arrived whole can still be read to its true end.
             if !stream.receive.is_complete() {

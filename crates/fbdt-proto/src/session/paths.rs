@@ -63,6 +63,7 @@ impl Session {
         if self.paths.iter().all(|p| p.subflow.is_none()) {
             self.all_down_since = Some(now);
         }
+        self.leave(now);
     }
 
     /// Since when no path has had a subflow, if none has one now.
@@ -351,7 +352,7 @@ impl Session {
         if let Some(since) = self.all_down_since {
             // Who waits for room is not kept waiting by what nobody wants any more.
             let linger = since + self.config.linger;
-            return self.next_expiry().into_iter().chain(self.leaves_at).chain([linger]).min();
+            return self.next_expiry().into_iter().chain(self.ends_at()).chain([linger]).min();
         }
         let moving = !self.busy.is_empty()
             || !self.talking.is_empty()
@@ -368,7 +369,7 @@ impl Session {
             [Some(probe), acks, answer].into_iter().flatten().min()
         };
         let paths = self.paths.iter().filter_map(of_path);
-        paths.chain(tick).chain(self.cap_opens()).chain(self.leaves_at).min()
+        paths.chain(tick).chain(self.cap_opens()).chain(self.ends_at()).min()
     }
 
     /// Asks on every path whether it lives, as after a time in which nothing could be noticed.
@@ -435,7 +436,6 @@ impl Session {
         {
             self.end(CloseReason::Linger(self.config.linger));
         }
-        self.leave(now);
         self.check_answers(now);
         let carried = self.totals.new_bytes + self.totals.received;
         if carried != self.carried.0 {
@@ -443,6 +443,7 @@ impl Session {
         }
         let sending = !self.busy.is_empty() || !self.talking.is_empty();
         self.expire_messages(now);
+        self.leave(now);
         for index in 0..self.paths.len() {
             let silence = self.keepalive_silence(&self.paths[index]);
             let path = &mut self.paths[index];

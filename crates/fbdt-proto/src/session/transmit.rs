@@ -21,6 +21,7 @@ impl Session {
             return false;
         };
         let before = out.len();
+        self.leave(now);
         if self.close.is_some() {
             return self.transmit_close(path, out);
         }
@@ -75,6 +76,8 @@ impl Session {
         if core::mem::replace(&mut subflow.close_sent, true) {
             return false;
         }
+        // The peer learns what has arrived: it may wait for nothing else.
+        self.transmit_acks(path, usize::MAX, out);
         let (code, reason) = match &self.close {
             Some(CloseReason::Local { code, reason }) => (*code, reason.clone()),
             Some(CloseReason::Protocol(error)) => (error.code(), error.to_string()),
@@ -104,7 +107,15 @@ impl Session {
         }
         subflow.last_ack = now;
         (subflow.unacked, subflow.ack_hurries) = (0, false);
-        for _ in 0..ACK_BATCH {
+        self.transmit_acks(path, ACK_BATCH, out);
+    }
+
+    /// At most so many of the acknowledgements that are owed on a path.
+    fn transmit_acks(&mut self, path: usize, most: usize, out: &mut Outgoing) {
+        let Some(subflow) = &mut self.paths[path].subflow else {
+            return;
+        };
+        for _ in 0..most {
             // In turn: streams with low numbers may owe again before the last
             // one's turn has come.
             let mut later = subflow.ack_streams.range(subflow.ack_from..);
@@ -115,6 +126,8 @@ impl Session {
             subflow.ack_from = StreamId(id.0.saturating_add(1));
             let space = Space::of_wire(id);
             let ack = match self.streams.get(&space.stream()) {
+                // What was thrown away when the session ended did not arrive.
+                Some(stream) if self.close.is_some() && !stream.receive.is_complete() => continue,
                 Some(stream) => stream.acknowledgement(space),
                 // It is over and forgotten.
                 None => AckFrame { stream: id, cumulative: u64::MAX, limit: 0, ranges: Vec::new() },

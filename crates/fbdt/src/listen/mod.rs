@@ -388,7 +388,7 @@ mod tests {
             });
             let reservation = reserving.shared.inspect(|inner| inner.reserve(20 << 20)).unwrap();
             let mut rest = lease();
-            rest.note(12 << 20);
+            rest.note(12 << 20, 0);
             Self { greeter, reserving, sending, reservation, _rest: rest }
         }
     }

@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     subflows: BTreeMap<SubflowId, SubflowEntry>,
     streams: HashMap<StreamId, StreamWakers>,
     opened: VecDeque<StreamId>,
+    /// No handle is left: nobody takes what the peer opens.
+    is_forsaken: bool,
     /// Those who wait on streams that are gone.
     orphans: Vec<Waker>,
     armed: Option<Instant>,
@@ -105,6 +107,7 @@ impl Inner {
             subflows: BTreeMap::new(),
             streams: HashMap::new(),
             opened: VecDeque::new(),
+            is_forsaken: false,
             orphans: Vec::new(),
             armed: None,
             closed: None,
@@ -139,12 +142,24 @@ impl Inner {
     fn count_memory(&mut self) {
         if let Some(lease) = &mut self.lease {
             let subflows = SUBFLOW_MEMORY * self.subflows.len() as u64;
-            self.protocol.set_room(lease.note(self.protocol.memory() + subflows));
+            let held = self.protocol.memory() + subflows;
+            self.protocol.set_room(lease.note(held, subflows));
         }
     }
 
     pub(crate) fn closed(&self) -> Option<&CloseReason> {
         self.closed.as_ref()
+    }
+
+    /// Nobody uses the session any more: it ends once finished streams are delivered.
+    pub(super) fn forsake(&mut self, now: Instant) {
+        self.is_forsaken = true;
+        for id in std::mem::take(&mut self.opened) {
+            self.protocol.release_stream(now, id);
+        }
+        if !self.protocol.is_ending() {
+            self.protocol.shutdown(now, self.protocol.config().linger);
+        }
     }
 
     pub(super) fn next_opened(&mut self) -> Option<StreamId> {
@@ -305,7 +320,7 @@ impl Inner {
             self.handle_timeout(now);
         }
         while let Some(event) = self.protocol.poll_event() {
-            self.handle_event(event, &mut wakes);
+            self.handle_event(now, event, &mut wakes);
         }
         self.count_memory();
         let next = self.protocol.poll_timeout();
@@ -333,8 +348,9 @@ impl Inner {
         self.protocol.handle_timeout(now);
     }
 
-    fn handle_event(&mut self, event: Event, wakes: &mut Wakes) {
+    fn handle_event(&mut self, now: Instant, event: Event, wakes: &mut Wakes) {
         match event {
+            Event::StreamOpened(id) if self.is_forsaken => self.protocol.release_stream(now, id),
             Event::StreamOpened(id) => {
                 self.opened.push_back(id);
                 wakes.accepts = true;

@@ -29,8 +29,9 @@ pub(crate) use shared::{CLOSE_TIME, Shared};
 ///
 /// Clones are handles to the same session. It closes when it is told to, when the peer closes it, or
 /// when all paths have been down for the linger time. When the last handle and the last [`Stream`]
-/// are gone, it closes once finished streams are delivered, or after the linger time. That takes a
-/// runtime that goes on: before the end of a program call [`Session::shutdown`].
+/// are gone, it closes once finished streams are delivered, or after the linger time; streams that the
+/// peer opens meanwhile are refused. That takes a runtime that goes on: before the end of a program call
+/// [`Session::shutdown`].
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -45,10 +46,7 @@ pub(crate) struct Anchor(Arc<Shared>);
 
 impl Drop for Anchor {
     fn drop(&mut self) {
-        self.0.update(|inner, now| {
-            let linger = inner.protocol.config().linger;
-            inner.protocol.shutdown(now, linger);
-        });
+        self.0.update(|inner, now| inner.forsake(now));
     }
 }
 

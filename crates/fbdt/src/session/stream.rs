@@ -262,16 +262,17 @@ impl SendStream {
     /// # Errors
     /// The peer stopped reading, the stream was reset here, or the session is over.
     pub fn finish(&mut self) -> io::Result<()> {
+        self.end().map_err(io_error)
+    }
+
+    fn end(&mut self) -> Result<(), StreamError> {
         self.is_over = true;
         let id = self.handle.id;
         let state = self.handle.shared.update(|inner, now| {
             inner.protocol.finish(now, id);
             inner.protocol.delivered(id)
         });
-        match state {
-            Ok(()) | Err(StreamError::Blocked) => Ok(()),
-            Err(error) => Err(io_error(error)),
-        }
+        if state == Err(StreamError::Blocked) { Ok(()) } else { state }
     }
 
     /// Waits until the peer has every byte that was written, and the end if that was. It has not
@@ -472,8 +473,12 @@ impl AsyncWrite for SendStream {
         Poll::Ready(Ok(()))
     }
 
+    /// As [`SendStream::finish`]; that the peer reads no more is no error, as with TCP.
     fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.finish())
+        Poll::Ready(match self.end() {
+            Err(StreamError::Stopped { .. }) => Ok(()),
+            ended => ended.map_err(io_error),
+        })
     }
 }
 

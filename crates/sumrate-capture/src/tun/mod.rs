@@ -3,7 +3,7 @@
 //!
 //! UDP goes to whoever carries it ([`Datagrams`]); what nobody carries is answered with ICMP "port
 //! unreachable", so that programs need not wait. Of other protocols nothing is carried, nor answered:
-//! a TCP segment gets here only while rules are being restored, and is sent again.
+//! a TCP segment gets here only while the rules are being restored, and is sent again.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
