@@ -17,7 +17,7 @@ use super::stopping::Stopping;
 use crate::bench::{BenchHost, SendingReport};
 use crate::classes::Guess;
 use crate::crowd::Crowd;
-use crate::exit::{Allowance, Allowances, Association, Dialer, Places, families};
+use crate::exit::{Allowance, Allowances, Association, Dialer, Places, Readers, families};
 use crate::files::{FilesHost, Transfers};
 use crate::flows::Flows;
 use crate::output::without_codes;
@@ -41,6 +41,11 @@ const CLOSE_LIMITS: u32 = 0x100;
 const DIAL_MEMORY: u64 = 4 << 10;
 const CONNECTION_MEMORY: u64 = 64 << 10;
 const ASSOCIATION_MEMORY: u64 = 256 << 10;
+
+/// So many connections give way for a new one, at most: each holds about as much as one more needs.
+const MOST_GIVE_WAY: usize = 32;
+/// Time for one of them to end.
+const GIVES_WAY: Duration = Duration::from_millis(2);
 
 /// What all sessions share.
 pub(super) struct Exit {
@@ -98,6 +103,8 @@ struct Share {
     allowance: Arc<Allowance>,
     /// Bounds its connections: half of what its credential may have.
     connections: Semaphore,
+    /// Those that are relayed.
+    readers: Readers,
     /// What it may do with files, and how many copies at a time.
     file_access: Option<FileAccess>,
     transfers: Transfers,
@@ -134,6 +141,7 @@ pub(super) async fn serve_session(session: Session, exit: Arc<Exit>) {
         session: session.clone(),
         allowance,
         connections,
+        readers: Readers::default(),
         file_access,
         transfers,
     });
@@ -229,13 +237,23 @@ async fn send_report(mut stream: Stream, share: &Share) -> Result<(), ServiceErr
     Ok(stream.shutdown().await?)
 }
 
-/// Counts memory for what the server does for a session; refuses the stream where none is left.
+/// Counts memory for what the server does for a session; refuses the stream where none is left, even if
+/// connections whose programs do not read give way.
 async fn reserve(
     stream: &mut Stream,
     share: &Share,
     bytes: u64,
 ) -> Result<Option<MemoryReservation>, ServiceError> {
-    let reserved = share.session.reserve_memory(bytes);
+    let mut reserved = share.session.reserve_memory(bytes);
+    for _ in 0..MOST_GIVE_WAY {
+        if reserved.is_some() {
+            break;
+        }
+        let Some(waited) = share.readers.make_room() else { break };
+        tracing::debug!(?waited, "a connection whose program does not read makes room");
+        tokio::time::sleep(GIVES_WAY).await;
+        reserved = share.session.reserve_memory(bytes);
+    }
     if reserved.is_none() {
         let words = "the sessions of the server, or of this credential, hold all memory that they may; close some connections, or try again later";
         refuse(stream, FailureCode::Busy, words.to_owned()).await?;
@@ -342,6 +360,10 @@ async fn connect(
     let reached = connection.peer_addr().as_ref().map(SocketAddr::to_string).unwrap_or_default();
     write_answer(&mut stream, &Answer::Ready(reached)).await?;
     let guess = request.class.is_none().then(Guess::default);
-    relay(stream, connection, &[], allowance, guess).await?;
+    let reader = share.readers.enter(stream.class_handle());
+    tokio::select! {
+        relayed = relay(stream, connection, &[], allowance, guess) => relayed.map(drop)?,
+        () = reader.gave_way() => {}
+    }
     Ok(())
 }

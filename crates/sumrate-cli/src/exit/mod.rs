@@ -7,6 +7,7 @@ mod pending;
 mod policy;
 mod resolve;
 mod route;
+mod stalled;
 mod system;
 
 pub use allowance::{Allowance, AllowanceError, Allowances, Places};
@@ -16,4 +17,5 @@ pub(crate) use policy::is_private;
 pub use policy::{AllowRule, AllowRuleError, Policy, Ports, RefusedReason};
 pub use resolve::{ResolveError, Resolver, resolve};
 pub(crate) use route::families;
+pub(crate) use stalled::Readers;
 pub use system::SystemResolver;
