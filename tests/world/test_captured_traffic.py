@@ -344,7 +344,9 @@ def test_a_family_that_the_exit_lacks_is_not_accepted(world: World, mode: str) -
     # As a user's: with a private one alone, programs would prefer IPv4.
     world.client.run(["ip", "-6", "address", "add", "2a00:99::2/64", "dev", "wifi0", "nodad"])
     world.serve()
-    up = world.up(mode)
+    # Its name server has such an address, too: questions are captured before.
+    up = world.up(mode, "--dns", INTERNET_IP)
+    world.client.name_servers(INTERNET_IP6)
     up.wait_until(lambda: world.status()["capture"]["ipv6_refused"], "the exit said so", 10.0)
     assert "no way to IPv6" in up.tail()
     for _ in range(3):
