@@ -71,8 +71,8 @@ pub use listen::{AcceptError, BindError, CLOSE_MEMORY, CLOSE_REVOKED, Listener};
 pub use memory::MemoryReservation;
 pub use policies::PathPolicies;
 pub use session::{
-    ClassHandle, Messages, PathError, PathInfo, RecvStream, SendStream, Session, Stream,
-    Undelivered,
+    ClassHandle, Messages, PathError, PathInfo, RecvStream, SendStream, Session, SessionEvent,
+    SessionEvents, Stream, Undelivered,
 };
 pub use socket::{
     CongestionControl, Coupling, LocalBinding, ParseCongestionControlError, SocketError,

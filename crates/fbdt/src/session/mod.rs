@@ -1,5 +1,6 @@
 //! Sessions and streams for applications, and the state behind them.
 
+mod events;
 mod inner;
 mod messages;
 mod paths;
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use crate::identity::CredentialInfo;
 use crate::memory::MemoryReservation;
 
+pub use events::{SessionEvent, SessionEvents};
 pub use messages::Messages;
 pub use paths::{PathError, PathInfo};
 pub use stream::{ClassHandle, RecvStream, SendStream, Stream};
@@ -168,6 +170,11 @@ impl Session {
         // Each subflow bounds its own close; the margin covers their start.
         let _ = timeout(CLOSE_TIME * 3 / 2, self.shared.drained()).await;
         if bytes == 0 { Ok(()) } else { Err(Undelivered { bytes, reason }) }
+    }
+
+    /// What happens to the paths from now on, as it happens.
+    pub fn events(&self) -> SessionEvents {
+        self.shared.inspect(|inner| inner.paths.events())
     }
 
     /// Closes the session at once: streams end with an error on both sides, and what was not delivered

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use fbdt_proto::{Health, PathId, PathLabel, PathPolicy, SubflowId};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
+use super::events::{SessionEvent, SessionEvents, WAITING};
 use crate::trouble::PathTrouble;
 
 /// Both ends of a subflow.
@@ -79,18 +80,50 @@ impl PathEntry {
         self.subflow.is_none() || self.policy.is_some_and(|policy| self.told != Some(policy))
     }
 
+    fn info(&self, id: PathId) -> PathInfo {
+        PathInfo {
+            id,
+            name: self.name.clone(),
+            local: self.subflow.and_then(|(_, addresses)| addresses.local),
+            remote: self.subflow.and_then(|(_, addresses)| addresses.remote),
+            health: self.health,
+            last_error: self.error.clone(),
+        }
+    }
+
     fn want(&self, wanted: bool) {
         self.dial.send_replace(wanted && !self.withheld);
     }
 }
 
 /// All paths that the session has seen.
-#[derive(Default)]
 pub(crate) struct PathTable {
     paths: BTreeMap<PathId, PathEntry>,
+    /// Who wants to know of changes; nobody once the session is over.
+    events: Option<broadcast::Sender<SessionEvent>>,
+}
+
+impl Default for PathTable {
+    fn default() -> Self {
+        Self { paths: BTreeMap::new(), events: Some(broadcast::Sender::new(WAITING)) }
+    }
 }
 
 impl PathTable {
+    /// What happens to the paths from now on.
+    pub(super) fn events(&self) -> SessionEvents {
+        SessionEvents(self.events.as_ref().map(broadcast::Sender::subscribe))
+    }
+
+    /// Tells those who listen how a path is now.
+    fn tell(&self, path: PathId) {
+        let listened = self.events.as_ref().filter(|events| events.receiver_count() > 0);
+        if let (Some(events), Some(entry)) = (listened, self.paths.get(&path)) {
+            // Nobody listens any more: that is no failure.
+            let _ = events.send(SessionEvent::Path(entry.info(path)));
+        }
+    }
+
     fn entry(&mut self, path: PathId, name: &str) -> &mut PathEntry {
         let entry = self.paths.entry(path).or_insert_with(|| PathEntry {
             name: String::new(),
@@ -138,6 +171,7 @@ impl PathTable {
         entry.error = None;
         entry.told = Some(label.policy);
         entry.want(entry.is_untold());
+        self.tell(path);
     }
 
     /// How a client was told to use the path.
@@ -181,6 +215,7 @@ impl PathTable {
             entry.subflow = None;
             entry.health = Health::Dead;
             entry.want(true);
+            self.tell(path);
         }
     }
 
@@ -190,6 +225,7 @@ impl PathTable {
             if health == Health::Active {
                 entry.error = None;
             }
+            self.tell(path);
         }
     }
 
@@ -199,6 +235,7 @@ impl PathTable {
         let is_newer = entry.error.as_ref().is_none_or(|known| known.at <= error.at);
         if entry.health != Health::Active && !entry.withheld && is_newer {
             entry.error = Some(error);
+            self.tell(path);
         }
     }
 
@@ -214,23 +251,16 @@ impl PathTable {
         entry.dial.subscribe()
     }
 
-    /// Nobody dials any more.
+    /// Nobody dials any more, and nothing happens.
     pub(super) fn close(&mut self) {
+        self.events = None;
         for entry in self.paths.values() {
             entry.dial.send_replace(false);
         }
     }
 
     pub(crate) fn list(&self) -> Vec<PathInfo> {
-        let info = |(id, entry): (&PathId, &PathEntry)| PathInfo {
-            id: *id,
-            name: entry.name.clone(),
-            local: entry.subflow.and_then(|(_, addresses)| addresses.local),
-            remote: entry.subflow.and_then(|(_, addresses)| addresses.remote),
-            health: entry.health,
-            last_error: entry.error.clone(),
-        };
-        self.paths.iter().map(info).collect()
+        self.paths.iter().map(|(id, entry)| entry.info(*id)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Paths die and come back; sessions do not notice more than they must.
 
-use fbdt::{Class, ConnectError, PathPolicy, Session, Weight, connect};
+use fbdt::{Class, ConnectError, Health, PathPolicy, Session, SessionEvent, Weight, connect};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::relay::{Pass, Relay};
@@ -274,4 +274,32 @@ async fn nobody_waits_for_paths_that_are_all_withheld() {
     within(admitted).await.unwrap();
     let session = connect(config).await.unwrap();
     round_trip(&session, 1 << 16, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_hears_of_a_path_that_goes_and_comes_back() {
+    let world = world(Mode::Tls).await;
+    let mut relay = Relay::start(world.addresses[0]).await;
+    let paths = vec![path_from(crate::world::loopback(1)), path_to("cut", relay.address)];
+    let session = world.connect(paths).await;
+    let mut events = session.events();
+    let mut wait_for = async |health: Health| {
+        loop {
+            match within(events.next()).await {
+                Some(SessionEvent::Path(path)) if path.name == "cut" && path.health == health => {
+                    return path;
+                }
+                Some(_) => {}
+                None => panic!("the session goes on"),
+            }
+        }
+    };
+    relay.set(Pass::Cut).await;
+    assert_eq!(wait_for(Health::Dead).await.local, None);
+    relay.set(Pass::Open).await;
+    assert!(wait_for(Health::Active).await.local.is_some());
+    session.close(0, "").await;
+    let ended = async { while events.next().await.is_some() {} };
+    within(ended).await;
+    assert_eq!(session.events().next().await, None, "nothing happens any more");
 }
