@@ -87,13 +87,18 @@ def _actions(
 class PhaseCounters(Timetable):
     """Reads the emulator's counters when a phase begins and when it ends."""
 
-    def __init__(self, stats: Callable[[], Mapping[str, Any]], phases: Intervals) -> None:
+    def __init__(
+        self,
+        stats: Callable[[], Mapping[str, Any]],
+        phases: Intervals,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`stats` gives the counters; phases have begin and end in seconds after the start."""
         self._phases = tuple(phases)
         self._readings: dict[float, tuple[float, dict[str, int]]] = {}
 
         def read(bound: float) -> None:
-            self._readings[bound] = (time.monotonic(), delivered(stats()))
+            self._readings[bound] = (clock(), delivered(stats()))
 
         bounds = sorted({at for phase in phases for at in phase})
         events = ((bound, lambda bound=bound: read(bound)) for bound in bounds)
