@@ -40,7 +40,7 @@ const PROBE_SHARE: u32 = 128;
 /// A path whose server limits new connections waits so long, and twice as long each time.
 const LIMITED_GAP: Duration = Duration::from_secs(10);
 
-/// What probes on a path have shown so far.
+/// Whether the server has answered probes on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Echo {
     /// No probe was answered yet; a new subflow sends a few.

@@ -34,7 +34,7 @@ impl CaptureListener {
         listen_on_both(ACTION, |ipv6| Self::bind(method, ipv6))
     }
 
-    /// The same for what `device` leads here: without IPv6 where the device has none.
+    /// Listens for connections that are redirected beside `device`; without IPv6 where that has none.
     ///
     /// # Errors
     /// [`CaptureError`]: no listener for a family that is in use.

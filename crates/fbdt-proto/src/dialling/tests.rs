@@ -100,7 +100,7 @@ fn f18_without_probes_three_attempts_look_and_then_ever_fewer() {
         let gap = pair[1] - pair[0];
         assert!(gap >= 7000.max(pair[0] / 4).min(60_000) && gap <= 60_001, "{syns:?}");
     }
-    // What a firewall counts that lets five in within 30 s.
+    // A firewall that lets five SYNs in within 30 s drops none.
     assert!(syns[3..].windows(6).all(|six| six[5] - six[0] > 30_000), "{syns:?}");
 }
 
@@ -134,7 +134,7 @@ fn f18_a_server_that_limits_connections_is_found_out_and_attempts_wait() {
 #[test]
 fn f18_a_server_that_restarts_is_back_soon() {
     restarts(&mut lost(true));
-    // What was never reached is given more time by some attempts; they cost no more if they are refused.
+    // An unknown server gets longer attempts. A refused attempt costs the same, however long it was.
     let mut unknown = Dialling::default();
     unknown.moved(at(0));
     restarts(&mut unknown);

@@ -179,9 +179,9 @@ pub struct Session {
     close: Option<CloseReason>,
     /// It closes then, or as soon as the peer has everything.
     leaves_at: Option<Instant>,
-    /// The peer has closed it, and other subflows may still bring what it said before; until when.
+    /// The peer's Close, and until when other subflows may bring frames that the peer sent before it.
     peer_left: Option<(CloseReason, Instant)>,
-    /// What was not delivered when it closed.
+    /// Bytes that the peer had not acknowledged when the session closed.
     left_behind: u64,
     next_subflow: u32,
     all_down_since: Option<Instant>,

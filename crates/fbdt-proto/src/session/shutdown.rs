@@ -22,10 +22,16 @@ impl Session {
         self.leave(now);
     }
 
-    /// Whether the session is over, or about to be: no stream is opened any more.
+    /// Returns true once an end closes the session or shuts it down: it opens no more streams.
     #[must_use]
     pub const fn is_ending(&self) -> bool {
         self.close.is_some() || self.leaves_at.is_some() || self.peer_left.is_some()
+    }
+
+    /// Returns true once the peer has closed the session: no path is dialled for it.
+    #[must_use]
+    pub const fn is_left(&self) -> bool {
+        self.peer_left.is_some()
     }
 
     /// When the session ends at the latest, if one of its ends has decided so.
@@ -88,7 +94,7 @@ impl Session {
         applications.map(|(_, stream)| stream.undelivered()).sum()
     }
 
-    /// Whether the peer has every byte that was written to the stream, and its end if that was.
+    /// Succeeds once the peer has acknowledged all bytes that the application wrote, and the end.
     ///
     /// # Errors
     /// [`StreamError::Blocked`]: wait for [`crate::Event::Writable`]. Otherwise why it never will.

@@ -126,7 +126,7 @@ impl Session {
             subflow.ack_from = StreamId(id.0.saturating_add(1));
             let space = Space::of_wire(id);
             let ack = match self.streams.get(&space.stream()) {
-                // What was thrown away when the session ended did not arrive.
+                // The session threw its bytes away when it ended: it acknowledges none of them.
                 Some(stream) if self.close.is_some() && !stream.receive.is_complete() => continue,
                 Some(stream) => stream.acknowledgement(space),
                 // It is over and forgotten.

@@ -51,7 +51,7 @@ pub(crate) struct SendStream {
     pub state: SendState,
     /// Whether a writer waits for room.
     pub writer_blocked: bool,
-    /// Whether somebody waits until the peer has everything.
+    /// The application waits until the peer has acknowledged everything.
     pub delivery_awaited: bool,
     /// Most bytes that may be here, sent or not.
     pub capacity: u64,

@@ -214,7 +214,7 @@ impl Inner {
     pub(crate) fn remove_subflow(&mut self, now: Instant, id: SubflowId, error: Option<PathError>) {
         if let Some(entry) = self.subflows.remove(&id) {
             self.protocol.subflow_down(now, id);
-            self.paths.down(entry.path, id);
+            self.path_down(entry.path, id);
             if let Some(error) = error {
                 self.paths.failed(entry.path, error);
             }
@@ -275,7 +275,15 @@ impl Inner {
         if let Some(entry) = self.subflows.remove(&id) {
             reset_on_close(&entry.io.socket);
             entry.io.notify.notify_one();
-            self.paths.down(entry.path, id);
+            self.path_down(entry.path, id);
+        }
+    }
+
+    /// Has a path dialled that lost its subflow, unless the peer has closed the session.
+    fn path_down(&mut self, path: PathId, id: SubflowId) {
+        self.paths.down(path, id);
+        if self.protocol.is_left() {
+            self.paths.set_wanted(path, false);
         }
     }
 

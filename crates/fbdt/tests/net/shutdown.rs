@@ -44,7 +44,7 @@ async fn what_was_written_before_a_shutdown_arrives_over_late_paths() {
         for upload in [true, false] {
             let (_world, client, server, _relay) = late_world(first, alone).await;
             let (from, to) = if upload { (client, server) } else { (server, client) };
-            let reading = tokio::spawn(read_all(to));
+            let reading = tokio::spawn(read_all(to.clone()));
             let mut stream = from.open_stream(Class::Background).await.unwrap();
             stream.write_all(&[7; BYTES]).await.unwrap();
             stream.finish().unwrap();
@@ -52,6 +52,11 @@ async fn what_was_written_before_a_shutdown_arrives_over_late_paths() {
             within(from.shutdown(PATIENCE)).await.unwrap();
             let got = within(reading).await.unwrap();
             assert_eq!(got, [BYTES], "late first {first}, alone {alone}, upload {upload}");
+            let reason = within(to.closed()).await;
+            assert!(
+                matches!(reason, CloseReason::Peer { code: 0, .. }),
+                "{reason}, upload {upload}"
+            );
         }
     }
 }

@@ -246,7 +246,6 @@ async fn accept(listeners: &Listeners) -> io::Result<(TcpStream, SocketAddr)> {
     }
 }
 
-/// The program believes itself connected already: what goes wrong it learns by a reset.
 /// Why nothing is taken by a device any more.
 fn device_lost(name: &str, error: &io::Error) -> io::Error {
     let is_there = nix::net::if_::if_nametoindex(name).is_ok();
@@ -256,6 +255,7 @@ fn device_lost(name: &str, error: &io::Error) -> io::Error {
     ))
 }
 
+/// The program believes itself connected already: what goes wrong it learns by a reset.
 async fn serve<T: Tunnel>(client: TcpStream, target: SocketAddr, tunnel: &T, rules: &ClassRules) {
     let host = target.ip().to_canonical().to_string();
     let class = rules.class_of(&host, target.port());

@@ -147,24 +147,23 @@ impl Capture {
         if !self.report.borrow().waits {
             // Another one may have ended since, and its guardian refuses connections.
             if !leftovers().is_empty() {
-                let mut ports = self.ports()?;
-                if self.report.borrow().ipv6_refused {
-                    ports.tcp[1] = 0;
-                }
-                self.guardian.change(ports)?;
+                self.guardian.change(self.ports(self.report.borrow().ipv6_refused)?)?;
             }
             return Ok(());
         }
         // Before that they go on as they are: refused, if somebody crashed, or direct.
         self.replaces.store(!leftovers().is_empty(), Ordering::Relaxed);
-        self.guardian.install(self.ports()?)?;
+        self.guardian.install(self.ports(false)?)?;
         self.report.send_modify(|report| report.waits = false);
         Ok(())
     }
 
-    fn ports(&self) -> io::Result<Ports> {
+    fn ports(&self, refuses_ipv6: bool) -> io::Result<Ports> {
         let dns = self.names.as_ref().map(NameServer::ports).transpose()?.unwrap_or_default();
-        let (tcp, dns_tcp) = (self.connections.ports(), self.connections.question_ports());
+        let (mut tcp, dns_tcp) = (self.connections.ports(), self.connections.question_ports());
+        if refuses_ipv6 {
+            tcp[1] = 0;
+        }
         Ok(Ports { tcp, dns, dns_tcp })
     }
 
@@ -215,11 +214,7 @@ impl Capture {
         if self.report.borrow().ipv6_refused == refused {
             return Ok(());
         }
-        let mut ports = self.ports()?;
-        if refused {
-            ports.tcp[1] = 0;
-        }
-        self.guardian.change(ports)?;
+        self.guardian.change(self.ports(refused)?)?;
         self.report.send_modify(|report| report.ipv6_refused = refused);
         match refused {
             true => tracing::warn!(

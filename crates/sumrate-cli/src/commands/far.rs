@@ -126,7 +126,7 @@ impl FarEnd {
     /// One question; nothing where the server does not know it.
     async fn exchange(&self, session: &Session) -> Result<Option<FarReport>, ServiceError> {
         let mut stream =
-            session.open_stream(Class::Interactive).await.map_err(std::io::Error::other)?;
+            session.try_open_stream(Class::Interactive).map_err(std::io::Error::other)?;
         self.asked(&session_id(session), stream.id().0);
         write_request(&mut stream, &Request::Report(ReportRequest::default())).await?;
         stream.shutdown().await?;
